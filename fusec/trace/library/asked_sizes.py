@@ -98,9 +98,12 @@ class Told:
     shapes: Sequence[tuple[int, ...]]
 
 
-def told(asked: Asked, operands: Sequence[OperandLayout], at: At = hint_of) -> Told:
+def told(
+    asked: Asked, operands: Sequence[OperandLayout], at: At = hint_of, is_trial: bool = False
+) -> Told:
     """The answer for these operands; ``at`` gives the value of a number of the form.  Exceptions on
-    stand-ins of full length are raised.
+    stand-ins of full length are raised; in a trial, whose exceptions nobody reads, those on short
+    ones.
     """
     shapes = [shape for x in operands if (shape := _hints(x.type.shape)) is not None]
     sizes = [resolve(x.number, {}) for x in operands if is_int(x.number)]
@@ -110,7 +113,8 @@ def told(asked: Asked, operands: Sequence[OperandLayout], at: At = hint_of) -> T
     fixed = form_at(asked.form, lambda number: None)
     sets = short_lengths((*shapes, *lengths), (
         fixed, asked.given, [n for n in sizes if n not in known]))
-    answer = _told_of_short(asked, operands, at, sets, (shapes, lengths)) if sets else None
+    answer = _told_of_short(
+        asked, operands, at, sets, (shapes, lengths), is_trial) if sets else None
     if answer is not None:
         return answer
     stand_ins = [asked.stand_in(x) for x in operands]
@@ -134,7 +138,7 @@ def _lengths(form: Any, at: At) -> Iterator[int]:
 
 def _told_of_short(
     asked: Asked, operands: Sequence[OperandLayout], at: At, sets: Sequence[Lengths],
-    shapes: tuple[list[tuple[int, ...]], list[tuple[int, ...]]],
+    shapes: tuple[list[tuple[int, ...]], list[tuple[int, ...]]], is_trial: bool,
 ) -> Told | None:
     """The answer of short stand-ins; None where long ones have another.  ``shapes``: of operands,
     and numbers of the form."""
@@ -145,6 +149,8 @@ def _told_of_short(
             form = form_at(asked.form, partial(_short, at, lengths))
             answers.append(Told(asked.function(stand_ins, form), stand_ins, ()))
         except Exception:  # of what it minds, lengths are shown
+            if is_trial:
+                raise
             return None
     if len({_layout(answer.value) for answer in answers}) > 1:
         return None
@@ -200,11 +206,13 @@ class Answer:
         return f"{self.name} gives {', '.join(f'[{shape}]' for shape in shapes)}"
 
 
-def told_at(asked: Asked, operands: Sequence[OperandLayout], sizes: Instantiation) -> Told:
+def told_at(
+    asked: Asked, operands: Sequence[OperandLayout], sizes: Instantiation, is_trial: bool = False
+) -> Told:
     """NumPy's answer for operands of these sizes."""
     with np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return told(asked, [x.at(sizes) for x in operands], sizes.data)
+        return told(asked, [x.at(sizes) for x in operands], sizes.data, is_trial)
 
 
 def _layout(answer: Any) -> tuple[Any, ...]:
@@ -284,7 +292,7 @@ def _told_apart(
     for factor, more in _OTHER if is_open else ():
         at = Instantiation({name: factor * size + more for name, size in hints.items()})
         try:
-            others = told_at(asked, operands, at).shapes
+            others = told_at(asked, operands, at, is_trial=True).shapes
         except Exception:  # of arrays of such lengths NumPy makes nothing
             continue
         if [*map(len, others)] == [*map(len, shapes)]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from collections.abc import Callable
 from typing import Any
 
@@ -11,6 +12,7 @@ import scipy.fft
 import scipy.ndimage
 import scipy.signal
 import scipy.spatial.distance
+from numpy.lib.stride_tricks import sliding_window_view
 
 import fusec
 from fusec.trace.library import calls, result_sizes, stand_ins
@@ -182,3 +184,19 @@ def test_what_is_asked_for_long_is_said(monkeypatch: pytest.MonkeyPatch) -> None
     with pytest.warns(fusec.FirstCallWarning, match="np.sort was asked for") as found:
         fusec.jit(lambda x: np.sort(x)).trace(V)
     assert found[0].filename == __file__
+
+
+def test_other_sizes_are_tried_on_short_arrays() -> None:
+    """Where windows of a fixed size meet weights of another one NumPy makes nothing of them: arrays
+    as long as they are took 1.8 GB."""
+    function = fusec.jit(
+        lambda x, k: np.einsum("hwij,ijc->hwc", sliding_window_view(x, (31, 31)), k))
+    tracemalloc.start()
+    try:
+        for side in (60, 170):
+            function.concrete(fusec.TensorSpec((side, side), np.float64),
+                              fusec.TensorSpec((31, 31, 6), np.float64))
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert most < 100e6
