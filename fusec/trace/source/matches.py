@@ -38,7 +38,7 @@ class Matches(ast.NodeTransformer):
             alternatives = list(_without_alternatives(case))
             flag = None
             if case.guard is not None and len(alternatives) > 1:
-                flag = f"{SUBJECT}{self.count + 1}_taken"
+                flag = f"{SUBJECT}taken_{self.count + 1}"  # no name that a pattern binds
                 first.append(_set_to_false(flag, node.subject))
             for each in alternatives:
                 self.count += 1

@@ -159,8 +159,18 @@ def alternatives_guarded(x: Any) -> Any:
     return x + len(asked)
 
 
+def alternatives_that_bind_taken(x: Any) -> Any:
+    """The first unpacks the pair, and its class is another one."""
+    match (x[0], Pair(2.0)):
+        case (Iterable(), taken) | (taken, Pair()) if taken is not None:
+            return taken * 10
+        case _:
+            return x * 2
+
+
 @pytest.mark.parametrize("program", [
-    alternatives_guarded, classes_inside, names_bound, returned, in_a_loop, leaves_a_loop, known,
+    alternatives_guarded, alternatives_that_bind_taken, classes_inside, names_bound, returned,
+    in_a_loop, leaves_a_loop, known,
     shapes, booleans, classes, objects])
 def test_as_python_matches(program: Any) -> None:
     jitted = fusec.jit(program)
