@@ -1,7 +1,8 @@
 """Contractions of `np.einsum` and `np.dot` are products of matrices, or sums of products.
 
 does:   Einsum, Dot -> MatMul of the operands' axes in the order that it wants, where both operands
-        have axes that stay and one that is summed; else Mul, and Sum over what the result lacks
+        have axes that stay and one that is summed; else, and of windows and broadcast operands
+        that would take much memory, Mul, and Sum over what the result lacks
 needs:  nothing
 leaves: operands with a diagonal, axes of length 1 that are spread along another one's label, labels
         that one of several operands has and the result lacks; three operands and more without
