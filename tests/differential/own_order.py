@@ -15,6 +15,7 @@ from fusec.ir import Graph, Node
 from fusec.ir.device_names import runs_cuda
 from fusec.ops import get
 from fusec.ops.regions.small_products import is_opened
+from fusec.passes.fusion.narrow_sums import is_short_product
 
 
 def has_own_order(graph: Graph, is_inside: bool = False) -> bool:
@@ -28,15 +29,18 @@ def has_own_order(graph: Graph, is_inside: bool = False) -> bool:
 def _node_has(node: Node, is_inside: bool) -> bool:
     inner = [value for value in node.attrs.values() if isinstance(value, Graph)]
     adds = node.op in ("Sum", "Prod", "Scan") or (is_inside and is_opened(node)) or (
-        _is_of_products(node))
+        is_short_product(node) or _is_by_a_vector(node))
     return (adds and node.out().dtype.kind in "fc") or any(
         has_own_order(graph, is_inside or get(node.op).is_control)
         for graph in (*inner, *node.graphs))
 
 
-def _is_of_products(node: Node) -> bool:
-    """Whether it may be, on a GPU, a product of matrices, or by a vector, that is written out."""
-    return node.op == "Fold" and runs_cuda(node.device) and node.inputs[0].node.op == "Mul"
+def _is_by_a_vector(node: Node) -> bool:
+    """Whether it may be, on a GPU, a product of a matrix by a vector that is written out."""
+    if node.op != "Fold" or not runs_cuda(node.device) or node.inputs[0].node.op != "Mul":
+        return False
+    left, right = node.inputs[0].node.inputs
+    return left.type.rank == right.type.rank + 1
 
 
 @dataclass(frozen=True)
